@@ -56,6 +56,10 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
 
   const Topology& topology() const { return topology_; }
+  // For whoever learns the nodes by way of the transport itself, before its first collective.
+  void set_nodes(std::vector<int> nodes) {
+    topology_ = Topology(topology_.rank(), topology_.size(), std::move(nodes));
+  }
   // Bytes handed to other ranks since construction.
   std::uint64_t sent_bytes() const { return sent_bytes_; }
 

@@ -4,25 +4,23 @@
 #include "base/host_device.hpp"
 #include "codec/lanes.hpp"
 
-// The Hadamard transform of each group, in Sylvester order and scaled to be its own inverse. It is
-// linear, so sums may be taken of rotated values. Butterflies go by span 1, 2, 4, … whichever lane
-// holds the elements, so every kind of lanes rounds alike.
+// The Hadamard transform of each group, in Sylvester order. It is linear, so sums may be taken of
+// rotated values. Butterflies go by span 1, 2, 4, … whichever lane holds the elements, so every
+// kind of lanes rounds alike.
 namespace coccl {
 
 namespace detail {
 
 constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
-constexpr float half_power(int log2, float odd) {
-  return (log2 % 2 == 0 ? 1.0f : odd) / static_cast<float>(1 << log2 / 2);
-}
 
-// 1/√G as fp32 has it, and the inverse's factor. For an odd power of two 1/√G is not representable:
-// the inverse takes the next float above it, so that forward·inverse·G rounds to exactly 1 and
-// constant data survive unchanged.
+// Powers of two whose product is 1/G: both are exact, so the transform adds no rounding of its own
+// and constant data survive unchanged. 1/√G both ways would not do where log2 G is odd: it is
+// inexact there, and costs constant data up to two ulp. What is encoded is √2 times larger then,
+// which no scaled codec notices.
 template <int G>
-constexpr float forward_factor = half_power(log2_of(G), 0x1.6a09e6p-1f);
+constexpr float forward_factor = 1.0f / static_cast<float>(1 << log2_of(G) / 2);
 template <int G>
-constexpr float inverse_factor = half_power(log2_of(G), 0x1.6a09e8p-1f);
+constexpr float inverse_factor = forward_factor<G> / static_cast<float>(1 << log2_of(G) % 2);
 
 template <class Codec, class Lanes, int N>
 COCCL_HOST_DEVICE void butterflies(const Lanes& lanes, float factor, float (&x)[N]) {
