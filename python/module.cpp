@@ -2,6 +2,7 @@
 
 #if COCCL_HAS_CUDA
 #include <cuda_runtime_api.h>
+#include <nanobind/stl/string.h>
 #include <nccl.h>
 
 #include <string>
@@ -31,6 +32,8 @@ nb::dict build() {
 }  // namespace
 
 NB_MODULE(_core, module) {
+  // Rows of the tables that a program keeps to its end are no leak.
+  nb::set_leak_warnings(false);
   module.doc() = "The native core of coccl. Pointers are passed as integers.";
   module.attr("__version__") = COCCL_VERSION;
   module.attr("build") = build();

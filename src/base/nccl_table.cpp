@@ -42,15 +42,16 @@ std::string loaded_path() {
   return found;
 }
 
-// Opens NCCL, or notes where it was not. What it opens is never unloaded: tables hold its functions, and
-// NCCL leaves threads and thread-local destructors behind.
+// Opens NCCL, or notes where it was not. What it opens is never unloaded: tables hold its
+// functions, and NCCL leaves threads and thread-local destructors behind.
 class Search {
  public:
   Library in_process() {
     if (Library library{dlopen(kSoname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)}) return library;
     const std::string path = loaded_path();
     if (!path.empty()) {
-      if (Library library{dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)}) return library;
+      if (Library library{dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)})
+        return library;
     }
     tried_ += "this process (none loaded)";
     return nullptr;
@@ -58,7 +59,7 @@ class Search {
 
   Library at(const std::string& path) {
     Library library(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
-    if (!library) tried_ += "; " + path + " (" + dlerror() + ")";
+    if (!library) tried_ += std::string("; ") + dlerror();  // it opens with the path
     return library;
   }
 

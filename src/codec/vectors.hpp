@@ -64,31 +64,51 @@ COCCL_HOST_DEVICE void load_raw(const Raw* from, int valid, float (&x)[N]) {
   for (int i = 0; i < N; ++i) x[i] = i < valid ? to_float(from[i]) : 0.0f;
 }
 
-// Stores the first `valid` elements of x. Nothing past them is written.
+#ifdef __CUDA_ARCH__
+// Stores the values of a whole warp, 16-byte aligned. Two neighbouring lanes first swap half of
+// their 16-byte words, so that each of their stores together fills 32-byte sectors of memory: a
+// lane's own run stored word by word would fill every sector in two halves, at half the speed or
+// less.
+template <class Raw, int N>
+__device__ __forceinline__ void store_by_pairs(Raw* to, const float (&x)[N]) {
+  constexpr int step = 16 / sizeof(Raw);
+  constexpr int words = N / step;
+  static_assert(words % 2 == 0);
+  const int odd = static_cast<int>(threadIdx.x % 2);
+  uint4* const pair = reinterpret_cast<uint4*>(to - odd * N) + odd;
+#pragma unroll
+  for (int i = 0; i < words; i += 2) {
+    uint4 own[2];
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      alignas(16) Raw raw[step];
+#pragma unroll
+      for (int j = 0; j < step; ++j) raw[j] = from_float<Raw>(x[(i + k) * step + j]);
+      own[k] = *reinterpret_cast<const uint4*>(raw);
+    }
+    const uint4 given = odd ? own[0] : own[1];
+    const uint4 taken = {
+        __shfl_xor_sync(0xffffffffu, given.x, 1), __shfl_xor_sync(0xffffffffu, given.y, 1),
+        __shfl_xor_sync(0xffffffffu, given.z, 1), __shfl_xor_sync(0xffffffffu, given.w, 1)};
+    pair[i] = odd ? taken : own[0];
+    pair[words + i] = odd ? own[1] : taken;
+  }
+}
+#endif
+
+// Stores the first `valid` elements of x, the values of every lane at once. Nothing past them is
+// written.
 template <class Raw, int N>
 COCCL_HOST_DEVICE void store_raw(Raw* to, int valid, const float (&x)[N]) {
-  if (valid == N) {
 #ifdef __CUDA_ARCH__
-    if (vectors_fit(to)) {
-      constexpr int step = 16 / sizeof(Raw);
+  if (__all_sync(0xffffffffu, valid == N && vectors_fit(to))) return store_by_pairs(to, x);
 #pragma unroll
-      for (int i = 0; i < N; i += step) {
-        alignas(16) Raw raw[step];
-#pragma unroll
-        for (int j = 0; j < step; ++j) raw[j] = from_float<Raw>(x[i + j]);
-        *reinterpret_cast<uint4*>(to + i) = *reinterpret_cast<const uint4*>(raw);
-      }
-      return;
-    }
-#endif
-    COCCL_UNROLL
-    for (int i = 0; i < N; ++i) to[i] = from_float<Raw>(x[i]);
-    return;
-  }
-  COCCL_UNROLL
   for (int i = 0; i < N; ++i) {
     if (i < valid) to[i] = from_float<Raw>(x[i]);
   }
+#else
+  for (int i = 0; i < valid; ++i) to[i] = from_float<Raw>(x[i]);
+#endif
 }
 
 }  // namespace coccl
