@@ -14,13 +14,16 @@
 namespace coccl {
 
 // The messages of an exchange, collected and then sent together. Owned by the communicator and
-// handed to each call, so that a warm call does not allocate.
+// handed to each call, so that a warm call does not allocate. Messages of zero bytes are dropped
+// here, on both sides alike, so a transport sees none.
 class Messages {
  public:
   void send(const std::byte* data, std::size_t bytes, int peer) {
-    sends_.push_back({data, bytes, peer});
+    if (bytes > 0) sends_.push_back({data, bytes, peer});
   }
-  void recv(std::byte* data, std::size_t bytes, int peer) { recvs_.push_back({data, bytes, peer}); }
+  void recv(std::byte* data, std::size_t bytes, int peer) {
+    if (bytes > 0) recvs_.push_back({data, bytes, peer});
+  }
   // Exchanges what was collected and forgets it, also when that throws.
   void exchange(Transport& transport, Stream stream);
 
@@ -47,9 +50,6 @@ struct Call {
 
   const std::byte* input_at(std::uint64_t element) const {
     return static_cast<const std::byte*>(input) + element * size_of(type);
-  }
-  std::byte* output_at(std::uint64_t element) const {
-    return static_cast<std::byte*>(output) + element * size_of(type);
   }
   // Runs one pass of the codec over data of this call's type.
   void pass(Fused fused) const {

@@ -12,7 +12,8 @@
 namespace coccl {
 namespace {
 
-std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology, std::uint64_t count) {
+std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology,
+                            std::uint64_t count) {
   return topology.size() * codec.bytes(count);
 }
 
@@ -121,15 +122,19 @@ std::span<const Algorithm> all_gather_algorithms() {
   static constexpr Algorithm table[] = {
       {{Collective::all_gather, "direct", "the transport's all-gather; sends (n-1) s",
         one_encoding},
-       scratch_bytes, direct},
+       scratch_bytes,
+       direct},
       {{Collective::all_gather, "hierarchical",
         "once to every other node, then inside nodes; sends (n-1) s on average", one_encoding},
-       scratch_bytes, hierarchical},
+       scratch_bytes,
+       hierarchical},
       {{Collective::all_gather, "tree", "ceil(log2 n) exchanges; sends (n-1) s", one_encoding},
-       scratch_bytes, tree},
+       scratch_bytes,
+       tree},
       {{Collective::all_gather, "ring", "n-1 exchanges between neighbours; sends (n-1) s",
         one_encoding},
-       scratch_bytes, ring},
+       scratch_bytes,
+       ring},
   };
   return table;
 }

@@ -6,13 +6,14 @@
 namespace coccl {
 namespace {
 
-// one_shot: everyone sends its whole input to everyone, and everyone sums all of them in rank order.
+// one_shot: everyone sends its whole input to everyone, and sums all of them in rank order.
 //   1. encode the input; all-gather the payloads
 //   2. decode and sum n payloads, the own one among them, so that all ranks sum the same bytes
 // Sends (n−1) S in one exchange. 1 encoding. Scratch n S.
 namespace one_shot {
 
-std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology, std::uint64_t count) {
+std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology,
+                            std::uint64_t count) {
   return topology.size() * codec.bytes(count);
 }
 
@@ -38,7 +39,8 @@ void run(const Call& call) {
 // Sends S minus the own slice, then n−1 slots: about 2(n−1)/n S. 2 encodings. Scratch 2n−1 slots.
 namespace two_shot {
 
-std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology, std::uint64_t count) {
+std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology,
+                            std::uint64_t count) {
   return Slices(codec, count, topology.size()).offset(2 * topology.size() - 1);
 }
 
@@ -73,15 +75,16 @@ void run(const Call& call) {
 }  // namespace two_shot
 
 // ring: every rank talks to its two neighbours only.
-//   1. n−1 steps: a slice's partial sum travels once around; each rank adds its raw slice and encodes
-//      anew. Rank r ends with the sum of slice r+1.
+//   1. n−1 steps: a slice's partial sum travels once around; each rank adds its raw slice
+//      and encodes anew. Rank r ends with the sum of slice r+1.
 //   2. n−1 steps: the sums travel around untouched
 //   3. decode the whole output in one pass
 // Sends 2(n−1)/n S in 2(n−1) exchanges. n encodings. Scratch n slots: partials live in the slots of
 // their sums.
 namespace ring {
 
-std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology, std::uint64_t count) {
+std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology,
+                            std::uint64_t count) {
   return Slices(codec, count, topology.size()).offset(topology.size());
 }
 
@@ -126,15 +129,18 @@ std::span<const Algorithm> all_reduce_algorithms() {
       {{Collective::all_reduce, "two_shot",
         "reduce-scatter and all-gather, one exchange each; sends 2(n-1)/n S",
         [](const Topology&) { return 2; }},
-       two_shot::scratch_bytes, two_shot::run},
+       two_shot::scratch_bytes,
+       two_shot::run},
       {{Collective::all_reduce, "one_shot", "all-gather of whole inputs; sends (n-1) S",
         [](const Topology&) { return 1; }},
-       one_shot::scratch_bytes, one_shot::run},
+       one_shot::scratch_bytes,
+       one_shot::run},
       all_reduce_hierarchical(),
       all_reduce_tree(),
       {{Collective::all_reduce, "ring", "2(n-1) exchanges between neighbours; sends 2(n-1)/n S",
         [](const Topology& topology) { return topology.size(); }},
-       ring::scratch_bytes, ring::run},
+       ring::scratch_bytes,
+       ring::run},
   };
   return table;
 }

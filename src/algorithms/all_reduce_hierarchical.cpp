@@ -4,10 +4,10 @@
 #include "algorithms/hierarchy.hpp"
 #include "algorithms/slices.hpp"
 
-// hierarchical: a two_shot between nodes inside a two_shot of each node, so that a node's data leave
-// it once, whatever the number of its ranks. Data are cut into as many rails as the smallest node has
-// ranks; rail j belongs to local rank j of every node, and is cut into one slice a node. Ranks beyond
-// the rails own nothing.
+// hierarchical: a two_shot between nodes inside a two_shot of each node, so that a node's data
+// leave it once, whatever the number of its ranks. Data are cut into as many rails as the smallest
+// node has ranks; rail j belongs to local rank j of every node, and is cut into one slice a node.
+// Ranks beyond the rails own nothing.
 //   1. inside: encode the whole input in one pass; send rail j to its owner on the node; the owner
 //      sums the payloads and its own raw rail, and encodes
 //   2. between, with several nodes only: owners of a rail send slice k to the one on node k, which
@@ -115,7 +115,8 @@ void spread_inside(const Call& call, const Rails& rails, std::byte* coded) {
     if (member == rails.local) continue;
     const int peer = rails.members[member];
     if (rails.owner()) {
-      call.messages.send(coded + rails.rail_offset(rails.local), rails.rail_bytes(rails.local), peer);
+      call.messages.send(coded + rails.rail_offset(rails.local), rails.rail_bytes(rails.local),
+                         peer);
     }
     if (member < rails.rails) {
       call.messages.recv(coded + rails.rail_offset(member), rails.rail_bytes(member), peer);

@@ -5,8 +5,8 @@
 #include "algorithms/tree.hpp"
 
 // tree: a double binary tree; each of the two trees sums and spreads half of the data.
-//   1. up, from the deepest level: a rank sums its children's payloads and its own raw half, encodes
-//      the sum and sends it to its parent
+//   1. up, from the deepest level: a rank sums its children's payloads and its own raw half,
+//      encodes the sum and sends it to its parent
 //   2. down, from the root: the encoded sum is forwarded untouched
 //   3. decode the whole output in one pass
 // Both trees' messages of a level go in one exchange: 2·log2(n) exchanges. A rank sends at most S/2

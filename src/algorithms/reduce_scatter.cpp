@@ -26,7 +26,8 @@ void encode_all(const Call& call, std::byte* coded) {
 // Sends (n−1) s in one exchange. 1 encoding. Scratch 2n−1 chunks.
 namespace one_shot {
 
-std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology, std::uint64_t count) {
+std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology,
+                            std::uint64_t count) {
   return (2 * topology.size() - 1) * codec.bytes(count);
 }
 
@@ -95,15 +96,16 @@ void run(const Call& call) {
 // mod n the relative chunk j. With distance d = 2^k, from the greatest below n down to 1:
 //   send the partial sums of the relative chunks d … 2d−1 (up to n−1) to rank + d, for which they
 //   are 0 … d−1; receive as many from rank − d and add them to the own relative chunks 0 … d−1
-// and what is left, relative chunk 0, is the output. Raw chunks are encoded when they are first sent,
-// or added raw when they are first received for; `held` relative chunks have a coded partial.
+// and what is left, relative chunk 0, is the output. Raw chunks are encoded when they are first
+// sent, or added raw when they are first received for; `held` relative chunks have a coded partial.
 // Sends (n−1) s in ceil(log2 n) exchanges. An exchange adds at most one encoding: ceil(log2 n).
 // Scratch at most about 1.5 n chunks.
 namespace tree {
 
 int top_distance(int size) { return static_cast<int>(std::bit_ceil(unsigned(size)) / 2); }
 
-std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology, std::uint64_t count) {
+std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology,
+                            std::uint64_t count) {
   const int size = topology.size();
   const int top = top_distance(size);
   return (size + std::max(size - top, top / 2)) * codec.bytes(count);
@@ -173,8 +175,8 @@ void run(const Call& call) {
 //   1. inside: encode all chunks in one pass; send chunk q to q's counterpart
 //   2. the counterpart sums the payloads and its own raw chunk q, encodes, and sends the sum to q
 //   3. q sums its members' payloads, its own raw chunk and the other nodes' sums in one pass
-// Sends (n−1) s: of all that ranks send, n(N−1) s leaves one of the N nodes. 2 encodings; 1 with one
-// node or with one rank on every node. Scratch: n chunks to send, n−1 or so to receive.
+// Sends (n−1) s: of all that ranks send, n(N−1) s leaves one of the N nodes. 2 encodings; 1 with
+// one node or with one rank on every node. Scratch: n chunks to send, n−1 or so to receive.
 namespace hierarchical {
 
 // The destinations on other nodes that this rank sums for.
@@ -187,7 +189,8 @@ int foreign_destinations(const Topology& topology) {
   return destinations - 1;
 }
 
-std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology, std::uint64_t count) {
+std::uint64_t scratch_bytes(const Compressor& codec, const Topology& topology,
+                            std::uint64_t count) {
   const int others =
       static_cast<int>(topology.members(topology.node_of(topology.rank())).size()) - 1;
   const int received = others * foreign_destinations(topology) + others + topology.nodes() - 1;
@@ -208,7 +211,7 @@ void run(const Call& call) {
   const std::size_t bytes = call.codec.bytes(call.count);
   const std::size_t member_stride = foreign_destinations(topology) * bytes;
   std::byte* coded = call.scratch;
-  std::byte* own = coded + size * bytes;                           // for this rank
+  std::byte* own = coded + size * bytes;                               // for this rank
   std::byte* foreign = own + (others + topology.nodes() - 1) * bytes;  // for other nodes, by member
 
   if (others > 0) encode_all(call, coded);
@@ -265,17 +268,20 @@ std::span<const Algorithm> reduce_scatter_algorithms() {
   static constexpr Algorithm table[] = {
       {{Collective::reduce_scatter, "one_shot", "all-to-all, one exchange; sends (n-1) s",
         [](const Topology&) { return 1; }},
-       one_shot::scratch_bytes, one_shot::run},
+       one_shot::scratch_bytes,
+       one_shot::run},
       {{Collective::reduce_scatter, "hierarchical",
-        "sums inside a node before sending between nodes; sends (n-1) s",
-        hierarchical::encodings},
-       hierarchical::scratch_bytes, hierarchical::run},
+        "sums inside a node before sending between nodes; sends (n-1) s", hierarchical::encodings},
+       hierarchical::scratch_bytes,
+       hierarchical::run},
       {{Collective::reduce_scatter, "tree", "ceil(log2 n) exchanges; sends (n-1) s",
         tree::encodings},
-       tree::scratch_bytes, tree::run},
+       tree::scratch_bytes,
+       tree::run},
       {{Collective::reduce_scatter, "ring", "n-1 exchanges between neighbours; sends (n-1) s",
         [](const Topology& topology) { return topology.size() - 1; }},
-       ring::scratch_bytes, ring::run},
+       ring::scratch_bytes,
+       ring::run},
   };
   return table;
 }

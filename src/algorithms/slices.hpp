@@ -8,9 +8,9 @@
 
 namespace coccl {
 
-// `count` elements cut at block boundaries into `parts` slots of equal size, the last of which may be
-// short or empty. Every slot before the end is full, so coded slots that follow one another are one
-// coded run of all the elements, and a single pass decodes them.
+// `count` elements cut at block boundaries into `parts` slots of equal size, the last of which may
+// be short or empty. Every slot before the end is full, so coded slots that follow one another are
+// one coded run of all the elements, and a single pass decodes them.
 class Slices {
  public:
   Slices(const Compressor& codec, std::uint64_t count, int parts);
@@ -31,8 +31,8 @@ class Slices {
   std::size_t slot_bytes_;
 };
 
-// Chunks first, first + 1, … of a ring of `size`, as at most two runs that do not wrap. A run may be
-// empty. `index` is how many chunks come before the run.
+// Chunks first, first + 1, … of a ring of `size`, as at most two runs that do not wrap. A run may
+// be empty. `index` is how many chunks come before the run.
 struct Run {
   int first = 0;
   int count = 0;

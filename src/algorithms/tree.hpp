@@ -4,13 +4,13 @@
 
 namespace coccl {
 
-// Two binary trees over the same ranks, such that no rank has children in both: each carries half of
-// the data, and every rank's link is used alike.
+// Two binary trees over the same ranks, such that no rank has children in both: each carries half
+// of the data, and every rank's link is used alike.
 //
-// A tree is an in-order search tree over positions 1 … size. The root of a range of positions is the
-// one with the most trailing zero bits, so odd positions are leaves. Tree 0 puts position p on rank
-// p − 1, tree 1 on rank p mod size: even positions fall on odd ranks in the one and on even ranks in
-// the other.
+// A tree is an in-order search tree over positions 1 … size. The root of a range of positions is
+// the one with the most trailing zero bits, so odd positions are leaves. Tree 0 puts position p on
+// rank p − 1, tree 1 on rank p mod size: even positions fall on odd ranks in the one and on even
+// ranks in the other.
 struct TreePlace {
   int parent = -1;
   std::array<int, 2> children{-1, -1};  // ranks, lower positions first; -1 after the last

@@ -45,6 +45,18 @@ COCCL_HOST_DEVICE float float_of(std::uint32_t bits) {
 // |x| as an unsigned integer: ordered like |x|, with NaN above Inf above every finite value.
 COCCL_HOST_DEVICE std::uint32_t magnitude_of(float x) { return bits_of(x) & 0x7fffffffu; }
 
+// The larger of two magnitudes; NaN is larger than all. Which NaN is left open.
+COCCL_HOST_DEVICE float larger_magnitude(float a, float b) {
+#ifdef __CUDA_ARCH__
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(fabsf(a)), "f"(fabsf(b)));
+  return larger;
+#else
+  const std::uint32_t x = magnitude_of(a), y = magnitude_of(b);
+  return float_of(x > y ? x : y);
+#endif
+}
+
 // sign·x + other for sign = ±1: one rounding, so the fused and the separate form agree.
 COCCL_HOST_DEVICE float signed_sum(float sign, float x, float other) {
 #ifdef __CUDA_ARCH__

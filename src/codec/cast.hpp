@@ -33,13 +33,13 @@ struct Cast {
                    std::uint32_t{from_float<Value>(x[2 * w + 1]).bits} << 16;
       }
     }
-    copy_words<N / per_word>(packed.payload + lanes.index() * (N / per_word), words);
+    store_words(packed.payload + lanes.index() * (N / per_word), words);
   }
 
   template <class Lanes, int N>
   COCCL_HOST_DEVICE static void decode(const Lanes& lanes, const Packed& packed, float (&x)[N]) {
     alignas(16) std::uint32_t words[N / per_word];
-    copy_words<N / per_word>(words, packed.payload + lanes.index() * (N / per_word));
+    load_words(packed.payload + lanes.index() * (N / per_word), words);
     COCCL_UNROLL
     for (int w = 0; w < N / per_word; ++w) {
       if constexpr (per_word == 1) {

@@ -30,6 +30,7 @@ struct HostLanes {
 // A warp.
 struct WarpLanes {
   static constexpr int width = 32;
+  static constexpr int per_cta = 8;  // warps of a thread block
   __device__ __forceinline__ int index() const { return static_cast<int>(threadIdx.x % 32); }
 
   template <int N>

@@ -18,12 +18,10 @@ namespace coccl {
 #ifdef __CUDACC__
 namespace detail {
 
-constexpr int kWarpsPerCta = 8;
-
 template <class Codec, class Raw, Form form>
-__global__ void __launch_bounds__(32 * kWarpsPerCta) fused_kernel(const Fused pass) {
+__global__ void __launch_bounds__(32 * WarpLanes::per_cta) fused_kernel(const Fused pass) {
   const std::uint64_t blocks = (pass.count + Codec::block - 1) / Codec::block;
-  const std::uint64_t index = std::uint64_t{blockIdx.x} * kWarpsPerCta + threadIdx.x / 32;
+  const std::uint64_t index = std::uint64_t{blockIdx.x} * WarpLanes::per_cta + threadIdx.x / 32;
   if (index >= blocks) return;  // whole warps leave together
   fused_block<Codec, Raw, form>(WarpLanes{}, pass, blockIdx.y, index);
 }
@@ -33,14 +31,14 @@ void launch(Fused pass, void* stream) {
   constexpr std::uint64_t most_x = 0x7fffffff;  // CUDA's limits of a grid
   constexpr int most_y = 65535;
   const std::uint64_t blocks = (pass.count + Codec::block - 1) / Codec::block;
-  const std::uint64_t ctas = (blocks + kWarpsPerCta - 1) / kWarpsPerCta;
+  const std::uint64_t ctas = (blocks + WarpLanes::per_cta - 1) / WarpLanes::per_cta;
   if (ctas > most_x) throw ArgumentError("count " + std::to_string(pass.count) + " is too large");
   const std::uint64_t raw_bytes = pass.raw_stride * sizeof(Raw);
   while (pass.chunks > 0) {
     const int chunks = pass.chunks < most_y ? pass.chunks : most_y;
     const dim3 grid(static_cast<unsigned>(ctas), static_cast<unsigned>(chunks));
     fused_kernel<Codec, Raw, form>
-        <<<grid, 32 * kWarpsPerCta, 0, static_cast<cudaStream_t>(stream)>>>(pass);
+        <<<grid, 32 * WarpLanes::per_cta, 0, static_cast<cudaStream_t>(stream)>>>(pass);
     check(cudaGetLastError());
     const std::uint64_t coded_bytes = chunks * blocks * sizeof(typename Codec::Packed);
     if (pass.coded != nullptr) pass.coded += coded_bytes;

@@ -48,13 +48,10 @@ COCCL_HOST_DEVICE Scale scale_of(std::uint32_t amax) {
 // The largest magnitude of the group that this lane's run `part` lies in.
 template <class Share, class Lanes>
 COCCL_HOST_DEVICE std::uint32_t group_amax(const Lanes& lanes, const float* part) {
-  std::uint32_t amax = 0;
+  float largest = 0;
   COCCL_UNROLL
-  for (int i = 0; i < Share::part; ++i) {
-    const std::uint32_t magnitude = magnitude_of(part[i]);
-    amax = magnitude > amax ? magnitude : amax;
-  }
-  return lanes.template max<Share::span>(amax);
+  for (int i = 0; i < Share::part; ++i) largest = larger_magnitude(largest, part[i]);
+  return lanes.template max<Share::span>(magnitude_of(largest));
 }
 
 }  // namespace coccl

@@ -47,7 +47,7 @@ struct Scaled {
       for (int i = 0; i < part_words; ++i) own[i] &= scale.mask;
     }
     constexpr int own_words = S::parts * part_words;
-    copy_words<own_words>(packed.payload + lanes.index() * own_words, words);
+    store_words(packed.payload + lanes.index() * own_words, words);
   }
 
   template <class Lanes, int N>
@@ -56,7 +56,7 @@ struct Scaled {
     constexpr int part_words = S::part * Values::bits / 32;
     constexpr int own_words = S::parts * part_words;
     alignas(16) std::uint32_t words[own_words];
-    copy_words<own_words>(words, packed.payload + lanes.index() * own_words);
+    load_words(packed.payload + lanes.index() * own_words, words);
     COCCL_UNROLL
     for (int p = 0; p < S::parts; ++p) {
       float* part = x + p * S::part;

@@ -4,39 +4,89 @@
 
 #include "base/floats.hpp"
 #include "base/host_device.hpp"
+#include "codec/lanes.hpp"
 
 // A lane's access to memory: 16 bytes at a time on a GPU where the address allows, plain elements
 // otherwise.
 namespace coccl {
 
-// Copies 32-bit words of a payload. N·4 must be a multiple of 8, and both sides aligned to
-// min(16, N·4) bytes.
+#ifdef __CUDA_ARCH__
+template <class T>
+__device__ __forceinline__ bool vectors_fit(const T* at) {
+  return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
+}
+
+// Stores what a whole warp holds, `Words` 16-byte words a lane, to the lane's address `to`; lanes
+// follow one another in memory. The words go through shared memory first, so that every store of
+// the warp covers 512 bytes in one piece: stored lane by lane, each would touch a little of every
+// cache line, at a third of the speed. Slots are rotated so that no two lanes meet in a bank.
+template <int Words>
+__device__ __forceinline__ void store_warp(uint4* to, const uint4 (&own)[Words]) {
+  if constexpr (Words == 1 || 8 % Words != 0) {
+#pragma unroll
+    for (int i = 0; i < Words; ++i) to[i] = own[i];
+  } else {
+    __shared__ uint4 tiles[WarpLanes::per_cta][32 * Words];
+    uint4* const tile = tiles[threadIdx.x / 32];
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const auto slot = [](int of_lane, int word) {
+      return of_lane * Words + (word + of_lane / (8 / Words)) % Words;
+    };
+    __syncwarp();  // whatever was in the tile has been read
+#pragma unroll
+    for (int i = 0; i < Words; ++i) tile[slot(lane, i)] = own[i];
+    __syncwarp();
+    uint4* const first = to - lane * Words;
+#pragma unroll
+    for (int i = 0; i < Words; ++i) {
+      const int at = i * 32 + lane;
+      first[at] = tile[slot(at / Words, at % Words)];
+    }
+  }
+}
+#endif
+
+// Reads 32-bit words of a payload, aligned to min(16, 4·N) bytes. N·4 is a multiple of 8.
 template <int N>
-COCCL_HOST_DEVICE void copy_words(std::uint32_t* to, const std::uint32_t* from) {
+COCCL_HOST_DEVICE void load_words(const std::uint32_t* from, std::uint32_t (&words)[N]) {
 #ifdef __CUDA_ARCH__
   if constexpr (N % 4 == 0) {
 #pragma unroll
     for (int i = 0; i < N; i += 4) {
-      *reinterpret_cast<uint4*>(to + i) = *reinterpret_cast<const uint4*>(from + i);
+      *reinterpret_cast<uint4*>(words + i) = *reinterpret_cast<const uint4*>(from + i);
     }
   } else {
     static_assert(N % 2 == 0);
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
-      *reinterpret_cast<uint2*>(to + i) = *reinterpret_cast<const uint2*>(from + i);
+      *reinterpret_cast<uint2*>(words + i) = *reinterpret_cast<const uint2*>(from + i);
     }
   }
 #else
-  for (int i = 0; i < N; ++i) to[i] = from[i];
+  for (int i = 0; i < N; ++i) words[i] = from[i];
 #endif
 }
 
+// Writes the words of every lane at once, to lanes' addresses that follow one another.
+template <int N>
+COCCL_HOST_DEVICE void store_words(std::uint32_t* to, const std::uint32_t (&words)[N]) {
 #ifdef __CUDA_ARCH__
-template <class Raw>
-__device__ __forceinline__ bool vectors_fit(const Raw* at) {
-  return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
-}
+  if constexpr (N % 4 == 0) {
+    uint4 own[N / 4];
+#pragma unroll
+    for (int i = 0; i < N / 4; ++i) own[i] = *reinterpret_cast<const uint4*>(words + 4 * i);
+    store_warp(reinterpret_cast<uint4*>(to), own);
+  } else {
+    static_assert(N % 2 == 0);
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      *reinterpret_cast<uint2*>(to + i) = *reinterpret_cast<const uint2*>(words + i);
+    }
+  }
+#else
+  for (int i = 0; i < N; ++i) to[i] = words[i];
 #endif
+}
 
 // x = the first `valid` elements at `from`, zeros after them. Nothing past them is read.
 template <class Raw, int N>
@@ -64,44 +114,23 @@ COCCL_HOST_DEVICE void load_raw(const Raw* from, int valid, float (&x)[N]) {
   for (int i = 0; i < N; ++i) x[i] = i < valid ? to_float(from[i]) : 0.0f;
 }
 
-#ifdef __CUDA_ARCH__
-// Stores the values of a whole warp, 16-byte aligned. Two neighbouring lanes first swap half of
-// their 16-byte words, so that each of their stores together fills 32-byte sectors of memory: a
-// lane's own run stored word by word would fill every sector in two halves, at half the speed or
-// less.
-template <class Raw, int N>
-__device__ __forceinline__ void store_by_pairs(Raw* to, const float (&x)[N]) {
-  constexpr int step = 16 / sizeof(Raw);
-  constexpr int words = N / step;
-  static_assert(words % 2 == 0);
-  const int odd = static_cast<int>(threadIdx.x % 2);
-  uint4* const pair = reinterpret_cast<uint4*>(to - odd * N) + odd;
-#pragma unroll
-  for (int i = 0; i < words; i += 2) {
-    uint4 own[2];
-#pragma unroll
-    for (int k = 0; k < 2; ++k) {
-      alignas(16) Raw raw[step];
-#pragma unroll
-      for (int j = 0; j < step; ++j) raw[j] = from_float<Raw>(x[(i + k) * step + j]);
-      own[k] = *reinterpret_cast<const uint4*>(raw);
-    }
-    const uint4 given = odd ? own[0] : own[1];
-    const uint4 taken = {
-        __shfl_xor_sync(0xffffffffu, given.x, 1), __shfl_xor_sync(0xffffffffu, given.y, 1),
-        __shfl_xor_sync(0xffffffffu, given.z, 1), __shfl_xor_sync(0xffffffffu, given.w, 1)};
-    pair[i] = odd ? taken : own[0];
-    pair[words + i] = odd ? own[1] : taken;
-  }
-}
-#endif
-
-// Stores the first `valid` elements of x, the values of every lane at once. Nothing past them is
-// written.
+// Stores the first `valid` elements of x, the values of every lane at once, to lanes' addresses
+// that follow one another. Nothing past them is written.
 template <class Raw, int N>
 COCCL_HOST_DEVICE void store_raw(Raw* to, int valid, const float (&x)[N]) {
 #ifdef __CUDA_ARCH__
-  if (__all_sync(0xffffffffu, valid == N && vectors_fit(to))) return store_by_pairs(to, x);
+  if (__all_sync(0xffffffffu, valid == N && vectors_fit(to))) {
+    constexpr int step = 16 / sizeof(Raw);
+    uint4 own[N / step];
+#pragma unroll
+    for (int i = 0; i < N / step; ++i) {
+      alignas(16) Raw raw[step];
+#pragma unroll
+      for (int j = 0; j < step; ++j) raw[j] = from_float<Raw>(x[i * step + j]);
+      own[i] = *reinterpret_cast<const uint4*>(raw);
+    }
+    return store_warp(reinterpret_cast<uint4*>(to), own);
+  }
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     if (i < valid) to[i] = from_float<Raw>(x[i]);

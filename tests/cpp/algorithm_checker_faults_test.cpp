@@ -64,7 +64,8 @@ void run(const Call& call) {
     call.pass({.raw_in = call.input, .coded_out = call.scratch + size * bytes, .count = 1});
   }
   if (fault == Fault::changes_input && call.output != call.input) {
-    call.pass({.coded = own, .inputs = 1, .raw_out = const_cast<void*>(call.input), .count = call.count});
+    call.pass(
+        {.coded = own, .inputs = 1, .raw_out = const_cast<void*>(call.input), .count = call.count});
   }
   const bool skip = fault == Fault::loses || (fault == Fault::keeps_own_raw && rank == 0);
   const bool add_raw = fault == Fault::doubles || (fault == Fault::keeps_own_raw && rank == 0);
@@ -76,8 +77,8 @@ void run(const Call& call) {
              .count = call.count + (fault == Fault::overruns_output ? 1 : 0),
              .scale = fault == Fault::scales_parts ? 1 : call.scale});
   if (fault == Fault::scales_twice) {
-    call.pass({.raw_in = call.output, .raw_out = call.output, .count = call.count,
-               .scale = call.scale});
+    call.pass(
+        {.raw_in = call.output, .raw_out = call.output, .count = call.count, .scale = call.scale});
   }
 }
 
@@ -134,8 +135,7 @@ TEST_CASE("the checker finds ranks that wait for ever") {
 }
 
 TEST_CASE("the checker finds sizes that do not match and ranks that throw") {
-  CHECK(error_of<Fault::expects_less>(3) ==
-        "rank 1 sends 64 bytes to rank 0, which expects 32");
+  CHECK(error_of<Fault::expects_less>(3) == "rank 1 sends 64 bytes to rank 0, which expects 32");
   CHECK(error_of<Fault::throws>(3) == "rank 1: out of order");
 }
 

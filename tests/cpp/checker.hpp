@@ -21,9 +21,9 @@ struct Case {
 };
 
 // Runs a case symbolically. The outcome has an error if any rank throws or waits for ever, if a
-// contribution is lost or doubled, if anything was encoded more often than published, if ranks do not
-// end with the same bits, or if memory was read before it was written, or written outside the output
-// and scratch_bytes of scratch.
+// contribution is lost or doubled, if anything was encoded more often than published, if ranks do
+// not end with the same bits, or if memory was read before it was written, or written outside the
+// output and scratch_bytes of scratch.
 Cluster::Outcome check(Cluster& cluster, const Case& what);
 
 }  // namespace coccl::checker

@@ -40,8 +40,7 @@ void check_apart(std::span<const Send> sends, std::span<const Recv> recvs) {
 
 class Cluster::Rank : public Transport {
  public:
-  Rank(Cluster& cluster, Topology topology)
-      : Transport(std::move(topology)), cluster_(cluster) {}
+  Rank(Cluster& cluster, Topology topology) : Transport(std::move(topology)), cluster_(cluster) {}
   void close(std::string_view reason) noexcept override { cluster_.fail(std::string(reason)); }
 
  protected:
@@ -159,8 +158,7 @@ std::string Cluster::who_waits() const {
       const int peer = line.sends ? target : source;
       return "deadlock: rank " + std::to_string(waiting) + " waits " +
              (line.sends ? "to send " : "for ") + std::to_string(messages_[line.first].bytes) +
-             " bytes " + (line.sends ? "to" : "of") + " rank " + std::to_string(peer) +
-             state(peer);
+             " bytes " + (line.sends ? "to" : "of") + " rank " + std::to_string(peer) + state(peer);
     }
   }
   return "deadlock";

@@ -12,9 +12,9 @@
 
 namespace coccl::checker {
 
-// Ranks that meet in one thread. A message moves when both sides have come for it and not before, as
-// if nothing were buffered, so ranks that wait for each other for ever are found without a clock:
-// when no rank can go on, all fail, and the error says who waits for whom.
+// Ranks that meet in one thread. A message moves when both sides have come for it and not before,
+// as if nothing were buffered, so ranks that wait for each other for ever are found without a
+// clock: when no rank can go on, all fail, and the error says who waits for whom.
 class Cluster {
  public:
   struct Outcome {

@@ -63,8 +63,7 @@ void check(const Fused& pass, Stream stream) {
   }
 
   const std::size_t coded_bytes = (pass.count + block - 1) / block * block_bytes * pass.chunks;
-  const std::size_t raw_bytes =
-      ((pass.chunks - 1) * pass.raw_stride + pass.count) * sizeof(Symbol);
+  const std::size_t raw_bytes = ((pass.chunks - 1) * pass.raw_stride + pass.count) * sizeof(Symbol);
   const bool raw_used = pass.raw_in != nullptr || pass.raw_out != nullptr;
   if (raw_used && pass.chunks > 1 && pass.raw_stride < pass.count) {
     throw Error("raw chunks overlap");

@@ -79,15 +79,17 @@ struct Fibers::Switch {
 };
 
 Fibers::Fibers(int count) : switch_(std::make_unique<Switch>()) {
+  for (int i = 0; i < count; ++i) prepare(*fibers_.emplace_back(std::make_unique<Fiber>()));
+}
+
+void Fibers::prepare(Fiber& fiber) {
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = fiber.stack;
+  fiber.context.uc_stack.ss_size = stack_bytes;
+  // A context's arguments are ints, so the pointer travels in halves.
   const auto self = reinterpret_cast<std::uintptr_t>(this);
-  for (int i = 0; i < count; ++i) {
-    Fiber& fiber = *fibers_.emplace_back(std::make_unique<Fiber>());
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack;
-    fiber.context.uc_stack.ss_size = stack_bytes;
-    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Fibers::enter), 2,
-                static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
-  }
+  makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Fibers::enter), 2,
+              static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
 }
 
 Fibers::~Fibers() = default;

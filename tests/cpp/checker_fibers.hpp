@@ -6,8 +6,8 @@
 
 namespace coccl::checker {
 
-// Numbered threads of control on one thread, each with its own small stack, switched by hand, so that
-// a run of a thousand ranks is cheap and always the same.
+// Numbered threads of control on one thread, each with its own small stack, switched by hand, so
+// that a run of a thousand ranks is cheap and always the same.
 class Fibers {
  public:
   explicit Fibers(int count);
@@ -26,6 +26,7 @@ class Fibers {
  private:
   struct Fiber;
   struct Switch;
+  void prepare(Fiber& fiber);
   static void enter(unsigned high, unsigned low);
 
   std::vector<std::unique_ptr<Fiber>> fibers_;

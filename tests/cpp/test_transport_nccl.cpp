@@ -309,8 +309,8 @@ TEST_CASE("NCCL is found, or the error says where it was looked for") {
   } catch (const UnsupportedError& error) {
     const std::string words = error.what();
     CAPTURE(words);
-    CHECK(words.find("this process (none loaded); /nowhere/libnccl.so.2 (") != std::string::npos);
-    CHECK(words.find("; libnccl.so.2 (") != std::string::npos);
+    CHECK(words.find("this process (none loaded); /nowhere/libnccl.so.2: ") != std::string::npos);
+    CHECK(words.find("; libnccl.so.2: ") != std::string::npos);
   }
 }
 

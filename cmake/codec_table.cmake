@@ -1,0 +1,16 @@
+# coccl_codec_table(<result> <source>...): generates the file that defines compressors(). Each source
+# `name.cpp` of src/codecs defines `Compressor make_name()`.
+function(coccl_codec_table result)
+  list(TRANSFORM ARGN REPLACE ".*/(.+)\\.cpp$" "\\1" OUTPUT_VARIABLE names)
+  list(SORT names)
+  list(LENGTH names count)
+  set(declarations "")
+  set(entries "")
+  foreach(name IN LISTS names)
+    string(APPEND declarations "Compressor make_${name}();\n")
+    string(APPEND entries "      make_${name}(),\n")
+  endforeach()
+  set(table ${PROJECT_BINARY_DIR}/generated/compressors.cpp)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/compressors.cpp.in ${table} @ONLY)
+  set(${result} ${table} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,12 @@
+"""Every method and codec on the GPU, over the local transport: ranks are threads."""
+
+import pytest
+import test_collectives
+import test_collectives_errors
+from world import tests_of
+
+pytestmark = pytest.mark.gpu
+
+# The functions themselves, under their own names: their `device` is this folder's.
+for module in (test_collectives, test_collectives_errors):
+    globals().update(tests_of(module))
