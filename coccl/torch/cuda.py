@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from typing import Any
 
 import torch
 
 from coccl._core import Communicator, nccl_unique_id
-from coccl.errors import Error, UnsupportedError
+from coccl.errors import Error, TransportError, UnsupportedError
 from coccl.nccl import bundled_nccl
 from coccl.torch.call import Call
 from coccl.torch.membership import Membership
 from coccl.torch.work import CudaWork
 
+_EXIT_S = 5.0
 _REAPED_PER_CALL = 4
 
 
@@ -27,11 +29,11 @@ class CudaEngine:
 
     def __init__(self, member: Membership, device: torch.device, number: int) -> None:
         """number: how many engines the group made before, the same on every rank."""
-        unique_id = _shared_unique_id(member, f"coccl/nccl/{number}")
+        unique_id = _shared_unique_id(member, f"coccl/unique_id/{number}")
         self._device = device
         with torch.cuda.device(device):
             self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
-            self._communicator = Communicator.nccl(
+            self._communicator: Communicator | None = Communicator.nccl(
                 unique_id,
                 member.rank,
                 member.size,
@@ -40,20 +42,25 @@ class CudaEngine:
                 library=bundled_nccl(),
                 poison_scratch=member.poison_scratch,
             )
+            self._caller = torch.cuda.current_stream()  # of the latest call
+        self._closed = ""
         self._lock = threading.Lock()  # autograd calls from threads of its own
         # Calls in flight keep their tensors, also where nobody holds or waits for the Work.
         self._in_flight: deque[tuple[torch.cuda.Event, list[Any]]] = deque()
 
     def run(self, call: Call, asynchronous: bool) -> CudaWork:
         """Launches the call."""
+        communicator = self._communicator
+        if communicator is None:
+            raise TransportError(f"{call}: the group is closed: {self._closed}")
         with self._lock, torch.cuda.device(self._device):
-            current = torch.cuda.current_stream()
+            current = self._caller = torch.cuda.current_stream()
             if not asynchronous:
-                call.execute(self._communicator, current.cuda_stream)
+                call.execute(communicator, current.cuda_stream)
                 return CudaWork(str(call), call.outputs, current)
             self._stream.wait_stream(current)
             with torch.cuda.stream(self._stream):
-                call.execute(self._communicator, self._stream.cuda_stream)
+                call.execute(communicator, self._stream.cuda_stream)
             end = torch.cuda.Event()  # type: ignore[no-untyped-call]
             end.record(self._stream)
             kept: list[Any] = [call]
@@ -63,10 +70,27 @@ class CudaEngine:
                 self._in_flight.append((end, kept))
             return CudaWork(str(call), call.outputs, self._stream, end, kept)
 
-    def close(self, reason: str) -> None:
-        """Ends the engine and all calls in flight; later ones raise TransportError."""
-        self._communicator.close(reason)
+    def close(self, reason: str, abort: bool) -> None:
+        """Ends the engine: later calls raise TransportError.
+
+        abort: fail what is in flight instead of letting it finish within some seconds.
+        """
+        if self._communicator is None:
+            return
+        if abort or not self._drained(_EXIT_S):
+            self._communicator.close(reason)
+        # Without an abort, its end is agreed upon with the peers, who may still be receiving.
+        self._communicator = None
+        self._closed = reason
         self._in_flight.clear()
+
+    def _drained(self, limit_s: float) -> bool:
+        deadline = time.monotonic() + limit_s
+        while not (self._stream.query() and self._caller.query()):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(1e-3)
+        return True
 
     def _reap(self) -> None:
         for _ in range(min(_REAPED_PER_CALL, len(self._in_flight))):

@@ -160,9 +160,17 @@ class HostEngine:
             self._worker.run(job)
         return work
 
-    def close(self, reason: str) -> None:
-        """Ends the engine: running calls finish or fail, later ones raise TransportError."""
+    def close(self, reason: str, abort: bool) -> None:
+        """Ends the engine: later calls raise TransportError.
+
+        abort: fail what is running instead of letting it finish within some seconds.
+        """
+        if abort:
+            self._end(reason)
         self._finalizer()
+        self._end(reason)
+
+    def _end(self, reason: str) -> None:
         self._closed = reason
         if self._communicator is not None:
             self._communicator.close(reason)

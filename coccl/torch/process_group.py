@@ -245,13 +245,13 @@ class CocclProcessGroup(c10d.ProcessGroup):
 
     def shutdown(self) -> None:
         """Ends the group; what is still running finishes or fails."""
-        self._close("shut down")
+        self._close("shut down", abort=False)
         self._stock.shutdown()
         self._backends.release_later()
 
     def abort(self) -> None:
         """Ends the group at once, and with it every call in flight."""
-        self._close("aborted")
+        self._close("aborted", abort=True)
         self._stock.abort()
         self._backends.release_later()
 
@@ -301,10 +301,10 @@ class CocclProcessGroup(c10d.ProcessGroup):
         coalescing.add(work)
         return work
 
-    def _close(self, reason: str) -> None:
-        self._host.close(reason)
+    def _close(self, reason: str, abort: bool) -> None:
+        self._host.close(reason, abort)
         for engine in self._cuda.values():
-            engine.close(reason)
+            engine.close(reason, abort)
 
 
 def create(options: Any, pg_options: object) -> CocclProcessGroup:

@@ -19,8 +19,9 @@ void check_aligned(const std::byte* coded, const char* field) {
 
 void check_pass(const Fused& pass) {
   if (!compressible(pass.type)) {
-    throw ArgumentError("raw data of type " + std::string(name_of(pass.type)) +
-                        " cannot be compressed; accepted: float32, bfloat16, float16");
+    throw ArgumentError("raw data of type " + std::string(name_of(pass.type)) + " (" +
+                        std::to_string(static_cast<int>(pass.type)) +
+                        ") cannot be compressed; accepted: float32, bfloat16, float16");
   }
   if (pass.inputs < 0 || pass.chunks < 0) {
     throw ArgumentError("a pass over " + std::to_string(pass.inputs) + " inputs and " +

@@ -14,7 +14,8 @@ namespace coccl {
 struct Scale {
   std::uint32_t bits;  // what the wire carries: fp32, NaN if the group has a non-finite value
   float inverse;       // what values are multiplied by
-  std::uint32_t mask;  // and-ed onto payload words: clears those of a non-finite group
+  std::uint32_t
+      mask;  // and-ed onto payload words: clears those of a zero and of a non-finite group
 };
 
 namespace detail {
@@ -35,7 +36,7 @@ constexpr float largest_scale_of = largest_scale(Top);
 // `amax` is the group's largest magnitude as magnitude_of gives it.
 template <int Top>
 COCCL_HOST_DEVICE Scale scale_of(std::uint32_t amax) {
-  if (amax == 0) return {0, 0, 0xffffffffu};
+  if (amax == 0) return {0, 0, 0};
   if (amax >= kInfinity) return {kQuietNan, 0, 0};
   constexpr float smallest = 0x1p-126f;  // normal, so that its inverse is finite
   constexpr float largest = detail::largest_scale_of<Top>;

@@ -2,11 +2,12 @@
 
 import pytest
 import test_collectives
+import test_collectives_agree
 import test_collectives_errors
 from world import tests_of
 
 pytestmark = pytest.mark.gpu
 
 # The functions themselves, under their own names: their `device` is this folder's.
-for module in (test_collectives, test_collectives_errors):
+for module in (test_collectives, test_collectives_agree, test_collectives_errors):
     globals().update(tests_of(module))

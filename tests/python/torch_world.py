@@ -152,9 +152,17 @@ def _serve(pipe: Connection, rank: int, size: int, directory: str, environ: dict
     os.environ.update({"GLOO_SOCKET_IFNAME": "lo", **environ})
     torch.set_num_threads(1)
     init_group(rank, size, directory)
-    while (task := pickle.loads(pipe.recv_bytes())) is not None:
+    while (task := _next_task(pipe)) is not None:
         pipe.send_bytes(_result_of(*task))
     dist.destroy_process_group()
+
+
+def _next_task(pipe: Connection) -> Any:
+    parent = os.getppid()
+    while not pipe.poll(1):
+        if os.getppid() != parent:  # which was killed, and so cannot say good-bye
+            os._exit(1)
+    return pickle.loads(pipe.recv_bytes())
 
 
 def _call_alone(
