@@ -2,10 +2,10 @@
 
     python benchmarks/codec_kernels.py --json benchmarks/results/codec_kernels.json
 
-For each compressor and raw type: encode, decode, and decode 8 + reduce + encode, on fresh random data
-larger than the caches. Bytes are those read plus those written; the copy is timed in the same run,
-in turn with the passes. Figures are medians of CUDA-event times. Every pass is checked first: its
-bytes are those of the host's loop.
+For each compressor and raw type: encode, decode, and decode 8 + reduce + encode, on fresh random
+data larger than the caches. Bytes are those read plus those written; the copy is timed in the same
+run, in turn with the passes. Figures are medians of CUDA-event times. Every compressor is checked
+first: its payload is that of the host's loop.
 """
 
 from __future__ import annotations

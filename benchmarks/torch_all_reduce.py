@@ -20,7 +20,6 @@ import os
 import platform
 import re
 import shlex
-import socket
 import statistics
 import sys
 import time
@@ -33,74 +32,24 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from contenders import (
+    COLLECTIVES,
+    DTYPES,
+    Case,
+    Contender,
+    World,
+    make_contenders,
+    make_world,
+)
 from error_bound import bound_used, relative_error
 from torch import Tensor
-from torch.cuda import nccl
 
 import coccl
 from coccl import _core
+from coccl.nccl import bundled_nccl
 
-DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
-COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 BLOCK = 512  # sizes are whole blocks of every rank, so that the groups of the bound are known
-
-
-@dataclass(frozen=True)
-class World:
-    """The ranks: this one, how many, where its tensors live, and the node of each."""
-
-    rank: int
-    size: int
-    device: torch.device
-    nodes: list[int]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One collective on one size and type of data; `size` in bytes."""
-
-    collective: str
-    dtype: str
-    size: int
-
-    def counts(self, ranks: int) -> tuple[int, int]:
-        """Elements of a rank's input and output."""
-        whole = self.size // DTYPES[self.dtype].itemsize
-        return {
-            "all_reduce": (whole, whole),
-            "reduce_scatter": (whole, whole // ranks),
-            "all_gather": (whole // ranks, whole),
-        }[self.collective]
-
-    def run(self, group: dist.ProcessGroup, source: Tensor, output: Tensor) -> None:
-        """The call itself; the output of an all_reduce holds its input already."""
-        if self.collective == "all_reduce":
-            dist.all_reduce(output, group=group)
-        elif self.collective == "reduce_scatter":
-            dist.reduce_scatter_tensor(output, source, group=group)
-        else:
-            dist.all_gather_into_tensor(output, source, group=group)
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A process group that runs every case; the baseline's has no compressor."""
-
-    name: str
-    group: dist.ProcessGroup
-    compressor: Any = None  # a row of _core.compressors()
-    algorithm: str = ""
-
-    def encodings(self, case: Case, world: World) -> int:
-        """How often an element is encoded on its way."""
-        name = self.algorithm
-        if name == "auto":
-            name = _core.select(case.collective, case.size, world.size, world.nodes)
-        for info in _core.algorithms():
-            if (info.collective, info.name) == (case.collective, name):
-                return int(info.encodings(world.size, world.nodes))
-        raise LookupError(f'no algorithm "{name}" of {case.collective}')
 
 
 @dataclass(frozen=True)
@@ -281,6 +230,12 @@ def print_header() -> None:
     )
 
 
+def nccl_version() -> str:
+    """Of the library in this process, which need not be the one that torch was built with."""
+    number, _ = _core.nccl_version(bundled_nccl())
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
 def describe(world: World, hosts: list[str]) -> dict[str, Any]:
     """Where, when and with what this was measured."""
     cuda = world.device.type == "cuda"
@@ -291,45 +246,12 @@ def describe(world: World, hosts: list[str]) -> dict[str, Any]:
         "hosts": hosts,
         "device": torch.cuda.get_device_name() if cuda else f"CPU, {os.cpu_count()} cores",
         "baseline": dist.get_backend(),
-        "nccl": ".".join(map(str, nccl.version())) if cuda else None,  # type: ignore[no-untyped-call]
+        "nccl": nccl_version() if cuda else None,
         "cuda": torch.version.cuda,
         "torch": torch.__version__,
         "coccl": coccl.__version__,
         "python": platform.python_version(),
     }
-
-
-def make_world() -> tuple[World, list[str]]:
-    """Joins the baseline's group; also the host name of every rank."""
-    cuda = torch.cuda.is_available()
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    device = torch.device("cuda", local_rank) if cuda else torch.device("cpu")
-    if cuda:
-        torch.cuda.set_device(device)
-    else:
-        ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"]))
-        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // ranks_here))
-    dist.init_process_group("nccl" if cuda else "gloo")
-    hosts = [""] * dist.get_world_size()
-    dist.all_gather_object(hosts, os.environ.get("NCCL_HOSTID", socket.gethostname()))
-    order = list(dict.fromkeys(hosts))
-    nodes = [order.index(host) for host in hosts]
-    return World(dist.get_rank(), len(hosts), device, nodes), hosts
-
-
-def make_contenders(options: argparse.Namespace) -> list[Contender]:
-    """The baseline, then coccl with every compressor and algorithm."""
-    assert dist.group.WORLD is not None
-    contenders = [Contender(dist.get_backend(), dist.group.WORLD)]
-    rows = {row.name: row for row in _core.compressors()}
-    for compressor in options.compressors:
-        for algorithm in options.algorithms:
-            everywhere = ",".join(f"{collective}:{compressor}" for collective in COLLECTIVES)
-            config = coccl.Config(everywhere, algorithm, min_bytes=0, strict=True)
-            group = dist.new_group(backend="coccl", pg_options=config)
-            name = f"{compressor} {algorithm}"
-            contenders.append(Contender(name, group, rows[compressor], algorithm))
-    return contenders
 
 
 def main() -> int:
@@ -338,7 +260,7 @@ def main() -> int:
     warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)
     world, hosts = make_world()
     torch.manual_seed(options.seed * 100_003 + world.rank)
-    contenders = make_contenders(options)
+    contenders = make_contenders(options.compressors, options.algorithms)
     results = []
     if world.rank == 0:
         print_header()

@@ -4,7 +4,7 @@
 |---|---|---|
 | COCCL_COMPRESSOR | a compressor's name codes the reductions, all_reduce and reduce_scatter; `all_reduce:int8h,all_gather:int8` names collectives one by one; `off` or nothing codes nothing | off |
 | COCCL_ALGORITHM | an algorithm's name for every collective that has it, or one for each as above; `auto` chooses by size and topology | auto |
-| COCCL_MIN_BYTES | calls on smaller tensors are left uncoded; takes K, M, G, KiB, MiB, GiB (all powers of 1024) | 64K |
+| COCCL_MIN_BYTES | calls on smaller tensors are left uncoded; takes K, M, G, KiB, MiB, GiB (all powers of 1024) | 4M |
 | COCCL_STRICT | 1: leaving a call uncoded is an error wherever its collective has a compressor | 0 |
 | COCCL_POISON_SCRATCH | 1: scratch memory is filled with NaN before every call (debugging) | 0 |
 """  # noqa: E501
@@ -23,6 +23,9 @@ from coccl.errors import ArgumentError
 
 OFF = "off"
 AUTO = "auto"
+# With four network ranks on one H200, 2026-12-01, int8h on bf16 has 0.91 to 1.17 times NCCL's speed
+# at 1 MiB, depending on the collective, and 1.06 to 1.14 times at 4 MiB.
+DEFAULT_MIN_BYTES = 4 * 2**20
 _REDUCTIONS = ("all_reduce", "reduce_scatter")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _SWITCHES = {
@@ -43,7 +46,7 @@ class Config:
 
     compressor: str = OFF
     algorithm: str = AUTO
-    min_bytes: int = 64 * 2**10
+    min_bytes: int = DEFAULT_MIN_BYTES
     strict: bool = False
     poison_scratch: bool = False
 
@@ -60,7 +63,9 @@ class Config:
         return cls(
             compressor=get("COCCL_COMPRESSOR", OFF),
             algorithm=get("COCCL_ALGORITHM", AUTO),
-            min_bytes=parse_bytes("COCCL_MIN_BYTES", get("COCCL_MIN_BYTES", "64K")),
+            min_bytes=parse_bytes(
+                "COCCL_MIN_BYTES", get("COCCL_MIN_BYTES", f"{DEFAULT_MIN_BYTES}")
+            ),
             strict=parse_switch("COCCL_STRICT", get("COCCL_STRICT", "0")),
             poison_scratch=parse_switch("COCCL_POISON_SCRATCH", get("COCCL_POISON_SCRATCH", "0")),
         )

@@ -265,6 +265,8 @@ def main() -> None:
     # What a user would set in the shell; only the coccl backend reads it.
     os.environ["COCCL_COMPRESSOR"] = arguments.compressor
     os.environ["COCCL_ALGORITHM"] = arguments.algorithm
+    # The model is small, and so are its messages: code those too that rarely pay on a real link.
+    os.environ.setdefault("COCCL_MIN_BYTES", "64K")
     exact_backend = arguments.exact_backend or ("nccl" if device.type == "cuda" else "gloo")
     store, rank, size = next(rendezvous("env://", timeout=timedelta(minutes=5)))
     if rank == 0:

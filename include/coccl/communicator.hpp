@@ -44,10 +44,10 @@ struct CommunicatorOptions {
   bool poison_scratch = false;
 };
 
-// Compressed collectives over a transport. One call at a time; calls on different streams are ordered
-// one after another, since they share scratch memory. Every call of a group must agree on count, type,
-// op and method. A call that throws closes the transport, for whatever reason it threw, so that no
-// peer waits for a rank that will not come.
+// Compressed collectives over a transport. One call at a time; calls on different streams are
+// ordered one after another, since they share scratch memory. Every call of a group must agree on
+// count, type, op and method. A call that throws closes the transport, for whatever reason it
+// threw, so that no peer waits for a rank that will not come.
 class Communicator {
  public:
   explicit Communicator(std::unique_ptr<Transport> transport, CommunicatorOptions options = {});

@@ -10,8 +10,8 @@
 namespace coccl {
 
 // One pass over data: sum = raw_in + Σ decode(coded inputs), in fp32 and in this order; then
-// sum *= scale; then encode to coded_out and/or store to raw_out. Which fields are set says what the
-// pass is:
+// sum *= scale; then encode to coded_out and/or store to raw_out. Which fields are set says what
+// the pass is:
 //   encode                 raw_in, coded_out
 //   decode                 coded (1 input), raw_out
 //   decode_reduce          coded, raw_in (optional), raw_out

@@ -4,10 +4,10 @@ import pytest
 import test_codecs
 import test_codecs_layout
 import test_codecs_values
-from world import tests_of
+from world import cases_of
 
 pytestmark = pytest.mark.gpu
 
 # The functions themselves, under their own names: their `device` is this folder's.
 for module in (test_codecs, test_codecs_layout, test_codecs_values):
-    globals().update(tests_of(module))
+    globals().update(cases_of(module))

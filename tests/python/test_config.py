@@ -12,7 +12,7 @@ def test_nothing_is_coded_by_default() -> None:
     config = Config.from_environment({})
     assert config == Config()
     assert config.compressors() == {}
-    assert config.min_bytes == 65536
+    assert config.min_bytes == 4 * 2**20
     assert not config.strict
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,8 +10,10 @@ from coccl.counters import count_bypass, count_call
 
 
 @pytest.fixture(autouse=True)
-def _zero() -> None:
+def _zero() -> Iterator[None]:
     coccl.reset_stats()
+    yield
+    coccl.reset_stats()  # processes that later tests fork would begin with these counts
 
 
 def test_raw_bytes_are_those_of_the_optimal_uncoded_algorithm() -> None:

@@ -85,7 +85,7 @@ def test_unreadable_values_are_refused_on_every_rank(key: str, value: str) -> No
 
 def test_equal_configurations_are_accepted() -> None:
     environs = [
-        {"COCCL_COMPRESSOR": "int8", "COCCL_MIN_BYTES": "64K"},
+        {"COCCL_COMPRESSOR": "int8", "COCCL_MIN_BYTES": "4096K"},
         {"COCCL_COMPRESSOR": "reduce_scatter:int8,all_reduce:int8", "COCCL_STRICT": "0"},
     ]
     assert [refusal for _, (refusal, _) in run_alone(_join, 2, environs)] == ["", ""]
@@ -183,7 +183,12 @@ def test_torchrun_needs_no_import_of_coccl(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     done = subprocess.run(
         [*command, str(script)],
-        env={**os.environ, "COCCL_COMPRESSOR": "int8", "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "COCCL_COMPRESSOR": "int8",
+            "COCCL_MIN_BYTES": "0",
+            "OMP_NUM_THREADS": "1",
+        },
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -245,6 +250,7 @@ def test_processes_end_without_destroying_their_groups(tmp_path: Path) -> None:
     environ = {
         **os.environ,
         "COCCL_COMPRESSOR": "int8",
+        "COCCL_MIN_BYTES": "0",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(20000 + os.getpid() % 20000),
         "WORLD_SIZE": "2",

@@ -261,7 +261,7 @@ class World:
             stream.synchronize()
 
 
-def tests_of(module: ModuleType) -> dict[str, Callable[..., object]]:
+def cases_of(module: ModuleType) -> dict[str, Callable[..., object]]:
     """The tests of a module that ask for a device, to run them again on another one."""
     return {
         name: test
