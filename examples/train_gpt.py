@@ -15,11 +15,13 @@ import argparse
 import hashlib
 import math
 import os
+import shlex
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +249,19 @@ def read_traffic() -> list[Traffic]:
     ]
 
 
+def circumstances(device: torch.device, size: int) -> dict[str, Any]:
+    """Where, when and with what a comparison was made."""
+    cuda = device.type == "cuda"
+    return {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": shlex.join(sys.argv),
+        "ranks": size,
+        "device": torch.cuda.get_device_name(device) if cuda else f"CPU, {os.cpu_count()} cores",
+        "torch": torch.__version__,
+        "coccl": coccl.__version__,
+    }
+
+
 def main() -> None:
     """Runs the job twice and reports on rank 0."""
     arguments = read_arguments()
@@ -289,7 +304,8 @@ def main() -> None:
     with process_group(arguments.coded_backend, PrefixStore("coded", store), rank, size):
         coded = train(job, f"{arguments.coded_backend} {arguments.compressor}", every)
     if rank == 0:
-        comparison = Comparison(exact, coded, read_traffic(), vars(arguments))
+        settings = {**circumstances(device, size), **vars(arguments)}
+        comparison = Comparison(exact, coded, read_traffic(), settings)
         print(f"\n{comparison.table(every)}\n")
         drawn = comparison.draw(arguments.png)
         print(f"wrote {arguments.png}" if drawn else "no picture: matplotlib is not installed")
