@@ -31,7 +31,6 @@ struct Workspace::Device {
   std::size_t captured_bytes = 0;
   bool in_a_graph = false;
   CudaEvent released = make_event();
-  cudaStream_t last = nullptr;
   bool used = false;
 
   std::byte* acquire(std::size_t wanted, void* handle) {
@@ -41,7 +40,7 @@ struct Workspace::Device {
     in_a_graph = in_a_graph || capturing;
     // An event from outside may not be waited for inside a capture; whoever replays the graph
     // orders it after other work, as with any memory that a graph uses.
-    if (used && last != stream && !capturing) check(cudaStreamWaitEvent(stream, released.get(), 0));
+    if (used && !capturing) check(cudaStreamWaitEvent(stream, released.get(), 0));
     return buffer.get();
   }
 
@@ -49,7 +48,6 @@ struct Workspace::Device {
     const auto stream = static_cast<cudaStream_t>(handle);
     if (is_capturing(stream)) return;
     check(cudaEventRecord(released.get(), stream));
-    last = stream;
     used = true;
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "coccl/compressor.hpp"
 #include "coccl/error.hpp"

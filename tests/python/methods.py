@@ -13,7 +13,8 @@ import torch
 from world import HALF_ULP, World
 
 from coccl import _core
-from coccl.reference import REFERENCE, error_bound, error_size
+from coccl.bounds import error_bound, error_size
+from coccl.reference import REFERENCE
 
 COMPRESSORS = [info.name for info in _core.compressors()]
 

@@ -22,7 +22,8 @@ from passes import (
 )
 from world import HALF_ULP, RAW_TYPES, Guarded, same_bits
 
-from coccl.reference import REFERENCE, error_bound, error_size
+from coccl.bounds import error_bound, error_size
+from coccl.reference import REFERENCE
 
 
 @pytest.fixture(scope="session")
