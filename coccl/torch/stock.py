@@ -53,8 +53,8 @@ class StockBackends:
         torch's DDP, it does so holding the interpreter's lock, and a thread that is about to free
         a finished call's tensor waits for that lock.
         """
+        # No daemon: the process may not end while this thread is inside gloo, or it aborts.
         timer = threading.Timer(_RELEASED_AFTER_S, self._backends.clear)
-        timer.daemon = True
         timer.start()
 
     def register(self, group: c10d.ProcessGroup) -> None:

@@ -7,6 +7,7 @@ names those that failed. A check is a function `check_…(world)`; ranks tell ea
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from torch import nn
 
 import coccl
 from coccl import Config, _core
+from coccl.bounds import error_bound, error_size
+from coccl.reference import REFERENCE
 
 pytestmark = pytest.mark.gpu
 
@@ -200,6 +203,82 @@ def check_ones_sum_to_the_number_of_ranks_between_guards(world: World) -> None:
                     assert x.isfinite().all()
                     guards = torch.cat([whole[:GUARD], whole[GUARD + count :]])
                     assert torch.equal(guards, torch.full_like(guards, 77)), (codec, count)
+
+
+def _sum_of(world: World, pg: Any, rows: list[torch.Tensor]) -> torch.Tensor:
+    """The group's sum of rows[rank], on the CPU in the rows' type."""
+    x = rows[world.rank].to("cuda", copy=True)
+    dist.all_reduce(x, group=pg)
+    return x.cpu()
+
+
+def _bounds(codec: str, world: World, rows: list[torch.Tensor], out: torch.Tensor) -> Any:
+    """(size of the error, its bound) of each group of a sum by the algorithm that auto chooses."""
+    inputs = torch.stack(rows).double()
+    exact = inputs.sum(0)
+    size = rows[0].numel() * rows[0].itemsize
+    name = _core.select("all_reduce", size, world.size, list(range(world.size)))
+    info = next(a for a in _core.algorithms() if (a.collective, a.name) == ("all_reduce", name))
+    encodings = info.encodings(world.size, list(range(world.size)))
+    bound = error_bound(REFERENCE[codec], inputs.float().numpy(), encodings)
+    half_ulp = torch.finfo(out.dtype).eps / 2 * out.double().abs() + torch.finfo(out.dtype).tiny
+    rounding = error_size(REFERENCE[codec], half_ulp.numpy(), torch.zeros_like(exact).numpy())
+    return error_size(REFERENCE[codec], out.double().numpy(), exact.numpy()), bound + rounding
+
+
+def check_an_outlier_spoils_its_group_alone(world: World) -> None:
+    """V1."""
+    rows = [torch.ones(1024, dtype=torch.bfloat16) for _ in range(world.size)]
+    rows[0][0] = 1e30
+    for info in _core.compressors():
+        with world.group(compressor=info.name) as pg:
+            out = _sum_of(world, pg, rows)
+        assert out.isfinite().all(), info.name
+        assert torch.equal(out[info.group :], torch.full_like(out[info.group :], world.size))
+        error, bound = _bounds(info.name, world, rows, out)
+        assert (error <= bound).all(), info.name
+
+
+def check_zero_and_subnormal_groups_give_no_nan(world: World) -> None:
+    """V2."""
+    kinds = (0.0, 1.0, 1e-40, -0.0)
+    row = torch.cat([torch.full((128,), kind) for kind in kinds])
+    for codec in CODECS:
+        with world.group(compressor=codec) as pg:
+            zeros, ones, tiny, minus = _sum_of(world, pg, [row] * world.size).split(128)
+        assert (zeros == 0).all(), codec
+        assert (minus == 0).all(), codec
+        assert torch.equal(ones, torch.full_like(ones, world.size)), codec
+        assert ((tiny.double() - 1e-40 * world.size).abs() <= 1.01e-40 * world.size).all(), codec
+
+
+def check_what_is_not_finite_stays_visible_on_every_rank(world: World) -> None:
+    """V3."""
+    for info in _core.compressors():
+        with world.group(compressor=info.name) as pg:
+            for bad in (math.nan, math.inf, -math.inf):
+                rows = [torch.ones(4096) for _ in range(world.size)]
+                rows[1][7] = bad
+                out = _sum_of(world, pg, rows)
+                assert not out[7].isfinite(), (info.name, bad)
+                assert same_on_all_ranks(out.isfinite().tolist())
+                rest = out[max(info.group, 8) :]
+                assert torch.equal(rest, torch.full_like(rest, world.size)), (info.name, bad)
+
+
+def check_the_published_bound_holds(world: World) -> None:
+    """V13, on Gaussian data and on data with outliers."""
+    for codec in CODECS:
+        with world.group(compressor=codec) as pg:
+            for dtype in FLOATS:
+                for count in (1, 127, 513, 70_001):
+                    generator = torch.Generator().manual_seed(count)
+                    rows = [torch.randn(count, generator=generator) for _ in range(world.size)]
+                    for row in rows:
+                        row[::97] *= 50
+                    rows = [row.to(dtype) for row in rows]
+                    error, bound = _bounds(codec, world, rows, _sum_of(world, pg, rows))
+                    assert (error <= bound).all(), (codec, dtype, count)
 
 
 # -- ranks agree -----------------------------------------------------------------------------------
