@@ -14,16 +14,14 @@
 namespace coccl {
 
 // The messages of an exchange, collected and then sent together. Owned by the communicator and
-// handed to each call, so that a warm call does not allocate. Messages of zero bytes are dropped
-// here, on both sides alike, so a transport sees none.
+// handed to each call, so that a warm call does not allocate. Empty messages are the transport's to
+// skip.
 class Messages {
  public:
   void send(const std::byte* data, std::size_t bytes, int peer) {
-    if (bytes > 0) sends_.push_back({data, bytes, peer});
+    sends_.push_back({data, bytes, peer});
   }
-  void recv(std::byte* data, std::size_t bytes, int peer) {
-    if (bytes > 0) recvs_.push_back({data, bytes, peer});
-  }
+  void recv(std::byte* data, std::size_t bytes, int peer) { recvs_.push_back({data, bytes, peer}); }
   // Exchanges what was collected and forgets it, also when that throws.
   void exchange(Transport& transport, Stream stream);
 
